@@ -16,7 +16,7 @@ from latentmetric import MaPML
 from latentmetric.core.capacity import CAPACITIES
 from latentmetric.core.population import LocalPopulation
 from latentmetric.core.starts import STARTS
-from latentmetric.core.tuning import USUAL_SHARE
+from latentmetric.core.tuning import USUAL_ROUNDS, USUAL_SHARE
 from latentmetric.estimators.base import generator_from
 
 QUICK = {"n_steps": 300, "max_iter": 3, "random_state": 0}
@@ -76,17 +76,17 @@ def test_the_history_of_a_fit_by_default(by_default):
     assert by_default.best_iter_ == by_default.n_iter_ == 1
 
 
-def test_fewer_latent_examples_than_directions_have_no_rounds_before_a_refinement(
-    digits, in_batches
-):
+def test_few_rows_have_no_rounds_before_a_refinement(digits, in_batches):
     X_train, _, y_train, _ = digits
-    for given, rounds in (
-        ({}, 0),
-        ({"n_components": 5}, 5),
-        ({"refine": 0}, 5),
-        ({"max_iter": 1}, 1),
+    for n_rows, given, rounds in (
+        (400, {}, 0),
+        (None, {}, USUAL_ROUNDS),
+        (400, {"n_components": 5}, USUAL_ROUNDS),
+        (400, {"refine": 0}, USUAL_ROUNDS),
+        (400, {"max_iter": 1}, 1),
     ):
-        model = MaPML(n_latents=1, start="euclidean", random_state=0, **given).fit(X_train, y_train)
+        model = MaPML(n_latents=0.1, start="euclidean", random_state=0, **given)
+        model.fit(X_train[:n_rows], y_train[:n_rows])
         assert sum("refinement" not in one for one in model.history_[1:]) == rounds
 
 
@@ -94,8 +94,8 @@ def test_the_history_of_a_fit_in_batches(digits, in_batches):
     X_train, _, y_train, _ = digits
     model = MaPML(random_state=0).fit(X_train, y_train)
     first, *rounds = model.history_
-    assert [record["round"] for record in rounds] == list(range(1, 9))
-    assert [record.get("refinement") for record in rounds] == [None] * 5 + [1, 2, 3]
+    assert [record["round"] for record in rounds] == list(range(1, 4 + USUAL_ROUNDS))
+    assert [record.get("refinement") for record in rounds] == [None] * USUAL_ROUNDS + [1, 2, 3]
     losses = first["start_losses"]
     assert set(losses) == set(first["start_errors"]) == set(STARTS)
     assert first["start"] == min(losses, key=losses.get)

@@ -205,12 +205,12 @@ def n_passes(model: Any, data: TrainingData) -> int:
 def n_rounds(model: Any, data: TrainingData) -> int:
     """The rounds of Alg. 3 before the refinement.
 
-    None from fewer latent examples than the metric has directions, most of which they do not show.
+    None from few rows: their latent examples do not show all directions of the metric.
     """
     if model.max_iter != "auto":
         return int(model.max_iter)
     rank = min(data.training.n_features, model.n_components or inf)
-    few = latent_counts(data.chosen.n_latents, data).sum() < rank and model.refine != 0
+    few = USUAL_SHARE * data.training.sizes.sum() < rank and model.refine != 0
     return 0 if data.dense or few else USUAL_ROUNDS
 
 
