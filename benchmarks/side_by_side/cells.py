@@ -158,6 +158,14 @@ def _prediction(limit: str, limits: Limits, amount: str) -> Cell:
     return {"state": "predicted", "reason": reason, "limit": limit, "limits": asdict(limits)}
 
 
+def search_after(default: Cell | None, limits: Limits) -> Cell | None:
+    """The cell of a search for parameters whose method passes a limit with its defaults alone."""
+    if default is None or not over_limit(default, limits):
+        return None
+    kept = {key: default[key] for key in ("limit", "limits")}
+    return {"state": "predicted", "reason": f"its defaults {default['reason']}", **kept}
+
+
 def _extrapolate(sizes: list[int], values: list[float], size: int) -> float:
     exponent = math.log(values[1] / values[0]) / math.log(sizes[1] / sizes[0])
     return values[1] * (size / sizes[1]) ** exponent
