@@ -7,7 +7,7 @@ import pytest
 
 from latentmetric.core.growing import ClassLatents, Growth, Standing, grow, refine_new
 from latentmetric.core.likelihood import leave_one_out_factors
-from latentmetric.core.tuning import FEWEST_REFINED_ROWS, STAND_IN_WEIGHT
+from latentmetric.core.tuning import FEWEST_REFINED_ROWS, STAND_IN_SHARE
 
 FOREVER = Growth(0.0, 100)
 
@@ -95,7 +95,7 @@ class TestRefineNew:
         return rows, components, latents, standing
 
     def refined(self, rows, components, before, *standing, n_iterations=20, weights=None):
-        growth = Growth(0.0, 100, n_iterations=n_iterations, temperature=self.T)
+        growth = Growth(0.0, 100, n_iterations=n_iterations, temperature=self.T, usual=5 * self.T)
         votes, points = np.zeros((2, len(before))), rows @ components.T
         return refine_new(rows, points, before, votes, list(standing), growth, weights)
 
@@ -113,7 +113,8 @@ class TestRefineNew:
         places = standing.positions
         votes = np.exp(-own(places, latents.positions, components) / self.T).sum(axis=1)
         others = np.exp(-own(places, places, components) / self.T).sum(axis=1)
-        return total - STAND_IN_WEIGHT * standing.shares @ np.log(others / (votes + others))
+        weight = STAND_IN_SHARE * np.exp(5)
+        return total - weight * standing.shares @ np.log(others / (votes + others))
 
     @pytest.mark.parametrize("weighted", [False, True])
     def test_the_loss_falls_to_a_minimum(self, arriving, rng, weighted):

@@ -24,6 +24,7 @@ rows, O(n·m) and O(M).
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from math import exp, log
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -44,7 +45,8 @@ from latentmetric.core.quasi_newton import lowest, squared_distances
 from latentmetric.core.tuning import (
     FEWEST_REFINED_ROWS,
     MAX_REFINED_DISTANCES,
-    STAND_IN_WEIGHT,
+    MOST_STANDING,
+    STAND_IN_SHARE,
     STAND_INS,
 )
 from latentmetric.core.types import Floats, Ints
@@ -67,6 +69,17 @@ class Growth:
     """The power of P(y | x) that weights the gradient of a row in it."""
     temperature: float = 0.0
     """Of the vote."""
+    usual: float = 0.0
+    """The mean squared distance of known rows to the nearest latent example."""
+
+    @property
+    def stand_in_weight(self) -> float:
+        """How many rows a stand-in counts as, of as many as its class has, in the loss.
+
+        The farther rows lie from latent examples, in units of T, the fewer rows do these show.
+        """
+        away = self.usual / self.temperature if self.temperature > 0 else 0.0
+        return STAND_IN_SHARE * exp(min(away, log(MOST_STANDING / STAND_IN_SHARE)))
 
 
 @dataclass(frozen=True)
@@ -192,7 +205,7 @@ class ShiftLoss:
         squared[np.arange(n_rows), own] *= factors.astype(dtype)
         of_rows = np.ones(n_rows) if weights is None else weights
         # As if all classes had as many rows as the new one.
-        of_rows = np.append(of_rows / of_rows.sum(), STAND_IN_WEIGHT * near.shares)
+        of_rows = np.append(of_rows / of_rows.sum(), growth.stand_in_weight * near.shares)
         self._signs = np.repeat((1.0, -1.0), (n_rows, len(near.points)))
         self._weights, self._exponent = of_rows, growth.exponent
         self._scales = (np.exp(votes[0]) / growth.temperature).astype(dtype)

@@ -365,9 +365,11 @@ def grown(
 def _growth(estimator: Any, forget: float) -> Growth:
     """The parameters of Alg. 1 and of the refinement, from those of the estimator."""
     n_iterations = ADDED_ITERATIONS * usual_passes(estimator)
+    model = estimator.model_
     return Growth(
         estimator.latent_reg, estimator.max_passes, forget, n_iterations,
-        WRONG_LABELS_EXPONENT if estimator.label_noise else 0.0, estimator.model_.temperature,
+        WRONG_LABELS_EXPONENT if estimator.label_noise else 0.0, model.temperature,
+        model.usual_distances.nearest,
     )  # fmt: skip
 
 
