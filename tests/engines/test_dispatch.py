@@ -106,6 +106,7 @@ def not_numbers():
     yield "strings of pandas", frame.astype({"b": "string"}), text
     yield "polars", polars.DataFrame(frame.to_dict("list")), text
     yield "objects", frame.to_numpy(dtype=object), "numbers, got text; convert it first"
+    yield "texts", [f"request {number}" for number in range(len(y))], "encode them first"
     yield "dates", frame.assign(b=dates), r"got datetime64.* in the column 'b'; turn dates into"
     zoned = frame.assign(b=dates.tz_localize("UTC"))
     yield "dates of a zone", zoned, "got Timestamp in the column 'b'; turn dates into"

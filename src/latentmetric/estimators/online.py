@@ -254,9 +254,8 @@ class OnlineLatents(ReferenceClassifier[State]):
             warnings.warn(
                 f"a share of {share:g} is {expected:.2g} of the {n_scored} rows that the "
                 f"threshold comes from: by chance alone, it may reject {100 * low:.1f} to "
-                f"{100 * high:.1f} % of new rows; ask for at least "
-                f"{min(1, FEWEST_REJECTED / n_scored):.2g}, or choose reject_below from "
-                "score_samples of more rows",
+                f"{100 * high:.1f} % of new rows; choose reject_below from score_samples of more "
+                f"rows, or ask for at least {min(1, FEWEST_REJECTED / n_scored):.2g}",
                 stacklevel=2,
             )
         # By "weibull", the mean share of new rows below the threshold is the share asked for.

@@ -29,6 +29,11 @@ def check_numeric(X: Any) -> None:
             "Reduce it first, for example with sklearn.decomposition.TruncatedSVD."
         )
     check_complete(X, "X")
+    if isinstance(X, list | tuple) and X and isinstance(X[0], str):
+        raise ValueError(
+            f"X must hold a row of numbers for each text, got texts such as {X[0][:40]!r}; "
+            "encode them first"
+        )
     columns = X.columns if hasattr(X, "columns") and hasattr(X, "shape") else ()
     for name, values in [(name, X[name]) for name in columns] or [(None, X)]:
         if not hasattr(values, "dtype"):
