@@ -52,7 +52,7 @@ MEANS_PASSES = 5  # of k-means in a trial; tables.py
 
 # Rounds: Algs. 1 to 3.
 USUAL_SHARE = 0.15  # latent examples for each row, where many rows choose nothing; quality.py
-USUAL_ROUNDS = 3  # of Alg. 3 before a refinement in batches; quality.py, small_tables.py
+USUAL_ROUNDS = 5  # of Alg. 3 before a refinement in batches; quality.py, small_tables.py
 MAX_LATENT_SHARE = 0.25  # most latent examples of a class of few heavy rows; small_sets.py
 START_SHIFT = 1e-4  # of the way to the mean, by which latent examples start off rows; quality.py
 SETTLED_SHARE = 0.002  # Alg. 1 ends if no more of a class's rows change; passes.py

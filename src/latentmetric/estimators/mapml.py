@@ -124,7 +124,7 @@ class MaPML(OnlineLatents):
         "auto" tries them on a sample of at most 3,000 rows, of few rows together with the other
         choices, and takes the one that best predicts rows it has not seen, the simpler one on ties.
     max_iter : "auto" or int, default="auto"
-        The number of rounds (K). With 0, the refinement follows the start. "auto": 3 for many
+        The number of rounds (K). With 0, the refinement follows the start. "auto": 5 for many
         rows, 0 for few.
     max_passes : int, default=3
         The largest number of k-means passes (Alg. 1) per round.
