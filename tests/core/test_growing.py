@@ -169,6 +169,31 @@ class TestRefineNew:
         before = grow(few, few @ components.T, ClassLatents.none(components), 2, FOREVER, rng)
         assert self.refined(few, components, before, standing) is before
 
+    def test_a_row_far_away_leaves_the_others_exact_in_float32(self, rng):
+        """The middle of the class is the origin: its mean may be far off all other rows."""
+        rows = rng.standard_normal((60, 8))
+        rows[0] = 1e5
+        before = grow(rows, rows, ClassLatents.none(np.eye(8)), 6, FOREVER, rng)
+        beside = rng.standard_normal((9, 8)) + 1
+        shares = np.full(9, 1 / 9)
+        moves = []
+        for dtype in (np.float64, np.float32):
+            near = Standing(beside.astype(dtype), beside.astype(dtype), np.zeros((2, 9)), shares)
+            places = before.positions.astype(dtype)
+            start = replace(before, positions=places, points=places)
+            moved = self.refined(
+                rows.astype(dtype), np.eye(8, dtype=dtype), start, near, n_iterations=200
+            )
+            moves.append((moved.points - start.points)[np.abs(places[:, 0]) < 1e4].mean(axis=0))
+        assert np.abs(moves[0]).max() > 0.1
+        np.testing.assert_allclose(moves[1], moves[0], atol=0.02)
+
+    def test_where_rows_are_near_in_units_of_t_the_latents_stay(self, arriving):
+        rows, components, before, standing = arriving
+        growth = Growth(0.0, 100, n_iterations=20, temperature=self.T, usual=1.9 * self.T)
+        votes, points = np.zeros((2, len(before))), rows @ components.T
+        assert refine_new(rows, points, before, votes, [standing], growth) is before
+
     def test_far_others_change_nothing(self, arriving):
         """Alone, all labels are certain."""
         rows, components, before, standing = arriving

@@ -1,5 +1,7 @@
 """The race of the starts: who wins, what it reads, and what must not matter."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from helpers import make_blobs
@@ -16,6 +18,7 @@ from latentmetric.core.race import (
     race,
     winner,
 )
+from latentmetric.core.span import Outside
 from latentmetric.core.starts import STARTS, start_from
 
 pytestmark = pytest.mark.usefixtures("short_passes")
@@ -120,3 +123,21 @@ def test_starts_keep_their_order_if_more_labels_are_right_than_by_chance(monkeyp
     monkeypatch.setattr(race_module, "_run", lambda *given: found)
     _, judgements = raced(*units(200))
     assert tuple(judgements) == (STARTS if error == 0.4 else (*STARTS[1:], STARTS[0]))
+
+
+@pytest.mark.parametrize(("n_components", "counts"), [(None, True), (5, False)])
+def test_a_race_of_low_rank_counts_what_rows_have_outside_the_span(
+    monkeypatch, n_components, counts
+):
+    """The metric that is fitted afterwards has no such limit, unless it was asked for."""
+    monkeypatch.setattr(race_module, "RACE_RANK", 5)
+    asked = []
+    squared_norms = Outside.squared_norms
+    monkeypatch.setattr(
+        Outside, "squared_norms", lambda self, rows: asked.append(1) or squared_norms(self, rows)
+    )
+    X, y = make_blobs(45, 3, 40)
+    settings = replace(SETTINGS, n_components=n_components)
+    rows = LocalPopulation.of(X, y)
+    assert race(rows, np.full(3, 0.3), "random", settings, np.random.default_rng(0))
+    assert bool(asked) == counts

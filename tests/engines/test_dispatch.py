@@ -106,7 +106,12 @@ def not_numbers():
     yield "strings of pandas", frame.astype({"b": "string"}), text
     yield "polars", polars.DataFrame(frame.to_dict("list")), text
     yield "objects", frame.to_numpy(dtype=object), "numbers, got text; convert it first"
-    yield "texts", [f"request {number}" for number in range(len(y))], "encode them first"
+    texts = [f"request {number}" for number in range(len(y))]
+    yield "texts", texts, "encode them first"
+    yield "array of texts", np.array(texts), "encode them first"
+    yield "array of objects", np.array(texts, dtype=object), "encode them first"
+    yield "column of texts", pd.Series(texts), "encode them first"
+    yield "one text", texts[0], "encode them first"
     yield "dates", frame.assign(b=dates), r"got datetime64.* in the column 'b'; turn dates into"
     zoned = frame.assign(b=dates.tz_localize("UTC"))
     yield "dates of a zone", zoned, "got Timestamp in the column 'b'; turn dates into"

@@ -44,12 +44,16 @@ from latentmetric.core.likelihood import leave_one_out_factors
 from latentmetric.core.quasi_newton import lowest, squared_distances
 from latentmetric.core.tuning import (
     FEWEST_REFINED_ROWS,
+    LEAST_AWAY,
     MAX_REFINED_DISTANCES,
     MOST_STANDING,
     STAND_IN_SHARE,
     STAND_INS,
 )
 from latentmetric.core.types import Floats, Ints
+
+SEEN_ROWS = 64
+"""At least so many rows tell where the middle of a class is, or all."""
 
 RANK_TOLERANCE = 1e-7
 """Gradients that differ by less than this share are equal within rounding."""
@@ -73,13 +77,17 @@ class Growth:
     """The mean squared distance of known rows to the nearest latent example."""
 
     @property
+    def away(self) -> float:
+        """How far known rows lie from latent examples, in units of T."""
+        return self.usual / self.temperature if self.temperature > 0 else 0.0
+
+    @property
     def stand_in_weight(self) -> float:
         """How many rows a stand-in counts as, of as many as its class has, in the loss.
 
         The farther rows lie from latent examples, in units of T, the fewer rows do these show.
         """
-        away = self.usual / self.temperature if self.temperature > 0 else 0.0
-        return STAND_IN_SHARE * exp(min(away, log(MOST_STANDING / STAND_IN_SHARE)))
+        return STAND_IN_SHARE * exp(min(self.away, log(MOST_STANDING / STAND_IN_SHARE)))
 
 
 @dataclass(frozen=True)
@@ -169,11 +177,13 @@ def refine_new(
     Those of others that are nearest vote, and stand in for their rows. ``points`` are the rows
     under the metric; ``votes`` are the log bandwidths and log weights of the new ones, which stay.
     So do the latent examples of a class of few rows, which say little about where it ends, or of
-    too many for steps over all of them.
+    too many for steps over all of them. And where rows are near in units of T, stand-ins say too
+    little of where old classes end.
     """
-    if len(rows) < FEWEST_REFINED_ROWS or len(rows) * len(latents) > MAX_REFINED_DISTANCES:
+    few, many = len(rows) < FEWEST_REFINED_ROWS, len(rows) * len(latents) > MAX_REFINED_DISTANCES
+    if few or many or growth.away < LEAST_AWAY:
         return latents
-    centre, inner_centre = latents.points.mean(axis=0), latents.positions.mean(axis=0)
+    centre, inner_centre = _middle(points), _middle(rows)
     near = _nearest(standing, centre)
     loss = ShiftLoss(points - centre, latents.points - centre, near.around(centre), votes, growth,
                      weights)  # fmt: skip
@@ -241,6 +251,12 @@ class ShiftLoss:
         sums = (of_seen @ self.seen - of_latents @ self.latents).astype(np.float64)
         steps = np.linalg.lstsq(sums.T, shift, rcond=RANK_TOLERANCE)[0].astype(of_seen.dtype)
         return steps @ of_seen, steps @ of_latents
+
+
+def _middle(rows: Floats) -> Floats:
+    """The median of some of the rows: a row far away does not move it."""
+    middle: Floats = np.median(rows[:: max(1, len(rows) // SEEN_ROWS)], axis=0)
+    return middle
 
 
 def _nearest(standing: list[Standing], centre: Floats) -> Standing:

@@ -119,6 +119,7 @@ def race(
         settings, n_threads=max(1, settings.n_threads // len(STARTS)),
         n_steps=min(RACE_STEPS, settings.n_steps), judged=False,
     )  # fmt: skip
+    limited = bool(settings.n_components or settings.final_rank)
     if rows.n_features > RACE_RANK and not wide:
         alone = replace(alone, n_components=min(RACE_RANK, settings.n_components or RACE_RANK))
 
@@ -129,7 +130,7 @@ def race(
         judging = _HeldOutRows(
             sample.coordinates.transform(judging_rows), np.argsort(sample.codes)[truth], of_judging
         )
-        return _run(sample, name, counts, init, alone, judging, seed, wide)
+        return _run(sample, name, counts, init, alone, judging, seed, wide, limited)
 
     trials = dict(zip(STARTS, parallel_map(run, STARTS, settings.n_threads), strict=True))
     # Where no start tells classes apart, columns without a common unit are not left as they are.
@@ -156,11 +157,12 @@ class _HeldOutRows:
 
 def _run(
     sample: LocalPopulation, name: str, counts: Ints, init: str, settings: Settings,
-    judging: _HeldOutRows, seed: int, wide: bool,
+    judging: _HeldOutRows, seed: int, wide: bool, limited: bool,
 ) -> Trial:  # fmt: skip
     """A short fit from one start, judged by rows that it has not seen.
 
-    ``wide``: all rows are fewer than their features.
+    ``wide``: all rows are fewer than their features; ``limited``: the metric to be learned has
+    nothing outside the span of its rows.
     """
     generator = np.random.default_rng(seed)
     numbers = np.arange(sample.sizes.sum())
@@ -169,7 +171,7 @@ def _run(
     outside: Floats = np.zeros(len(judges))
     if len(fitted) < fitted.shape[1]:
         span, start = span_of(fitted, positions, name, weights)
-        if not (settings.n_components or settings.final_rank):
+        if not limited:
             outside = span.outside.squared_norms(judges)
         sample, judges = spanned(sample, fitted, span), span.transform(judges)
     else:

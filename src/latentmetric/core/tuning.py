@@ -94,6 +94,7 @@ STAND_IN_SHARE = 0.07  # of exp(D²/T) of known rows, a stand-in's weight; livin
 MOST_STANDING = 25.0  # the most of that; living.py
 ADDED_ITERATIONS = 3  # of L-BFGS for each pass of the refinement, of a new class; living.py
 FEWEST_REFINED_ROWS = 20  # of a new class; living.py
+LEAST_AWAY = 2.0  # D²/T of known rows, or latent examples of new classes stay; living.py
 MAX_REFINED_DISTANCES = 2**23  # rows times latent examples of a new class; living.py
 JUDGED_ROWS = 2_048  # rows of the sample that states are judged on; quality.py
 

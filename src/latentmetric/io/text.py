@@ -181,8 +181,9 @@ def _read_cells(content: bytes, delimiter: str, name: str, records: Records) -> 
 
     n_columns = len(next(records())[1])
     names = [str(column) for column in range(n_columns)]
+    threads = len(content) > BLOCK_BYTES  # idle ones may abort a process that ends right away
     options = (
-        reader.ReadOptions(column_names=names, block_size=BLOCK_BYTES),
+        reader.ReadOptions(use_threads=threads, column_names=names, block_size=BLOCK_BYTES),
         reader.ParseOptions(delimiter=delimiter, newlines_in_values=True),
         reader.ConvertOptions(column_types=dict.fromkeys(names, pyarrow.string())),
     )

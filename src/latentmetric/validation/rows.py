@@ -29,9 +29,10 @@ def check_numeric(X: Any) -> None:
             "Reduce it first, for example with sklearn.decomposition.TruncatedSVD."
         )
     check_complete(X, "X")
-    if isinstance(X, list | tuple) and X and isinstance(X[0], str):
+    text = _first_text(X)
+    if text is not None:
         raise ValueError(
-            f"X must hold a row of numbers for each text, got texts such as {X[0][:40]!r}; "
+            f"X must hold a row of numbers for each text, got texts such as {text[:40]!r}; "
             "encode them first"
         )
     columns = X.columns if hasattr(X, "columns") and hasattr(X, "shape") else ()
@@ -49,6 +50,17 @@ def check_numeric(X: Any) -> None:
             where = "" if name is None else f" in the column {name!r}"
             hint = "convert it first" if held == "text" else NUMBERS_FROM_DATES
             raise ValueError(f"X must hold numbers, got {held}{where}; {hint}")
+
+
+def _first_text(X: Any) -> str | None:
+    """The first of some texts; None if X is no text nor a list, array or column of texts."""
+    if isinstance(X, str):
+        return X
+    is_array = isinstance(X, np.ndarray) and X.ndim == 1
+    first = X[0] if (is_array or isinstance(X, list | tuple)) and len(X) else None
+    if hasattr(X, "iloc") and getattr(X, "ndim", 0) == 1 and len(X):
+        first = X.iloc[0]
+    return str(first) if isinstance(first, str) else None
 
 
 def _not_a_number(values: np.ndarray[Any, Any], is_column: bool) -> str | None:
