@@ -181,7 +181,7 @@ def _read_cells(content: bytes, delimiter: str, name: str, records: Records) -> 
 
     n_columns = len(next(records())[1])
     names = [str(column) for column in range(n_columns)]
-    threads = len(content) > BLOCK_BYTES  # a small file leaves none that the end of a process meets
+    threads = len(content) > BLOCK_BYTES  # a single block needs none
     options = (
         reader.ReadOptions(use_threads=threads, column_names=names, block_size=BLOCK_BYTES),
         reader.ParseOptions(delimiter=delimiter, newlines_in_values=True),
