@@ -1,6 +1,6 @@
 """Classes that come later, and rows that arrive in chunks: what is lost without a refit?
 
-    LATENTMETRIC_DATA=folder python benchmarks/living.py [--parts added,streamed]
+    LATENTMETRIC_DATA=folder python benchmarks/living.py [--parts added,streamed,made]
 
 First part: a fifth of the classes, drawn at random, arrive after the fit. Test error of
 ``add_classes`` over all classes and over the new ones, beside a refit on all rows and Euclid's
@@ -8,7 +8,10 @@ First part: a fifth of the classes, drawn at random, arrive after the fit. Test 
 Second part: a model is fitted on the first tenth of the rows, and the rest arrives by
 ``partial_fit`` in chunks of 1,000 rows; beside latent examples of all rows at once under the same
 metric (``add_classes`` of every class), and a refit on all rows. Goal: within 0.5 points of the
-first of these. Mean ± standard error over seeds; times are those of the processor, of all threads
+first of these.
+Third part: classes that overlap, drawn from normal distributions. What a refinement of new classes
+changes, whatever the distance D²/T of known rows (LEAST_AWAY decides by it).
+Mean ± standard error over seeds; times are those of the processor, of all threads
 together. Parts that are not measured again are kept.
 """
 
@@ -17,7 +20,9 @@ from __future__ import annotations
 import argparse
 import json
 import time
+from copy import deepcopy
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 from common import RESULTS, gemm_gflops, machine_facts, table, write_json
@@ -29,8 +34,15 @@ from latentmetric import Euclidean, MaPML
 ADDED = {"cifar100": 20, "clinc150": 30}
 """How many classes arrive after the fit."""
 STREAMED = ("clinc150", "letter", "mnist")
-PARTS = {"added": tuple(ADDED), "streamed": STREAMED}
-SEEDS = (0, 1, 2)
+MADE = {
+    "3 classes, 1 added": (3, 3, 600, 1.5, 1),
+    "4 classes, 1 added": (4, 3, 800, 1.2, 1),
+    "10 classes, 2 added": (10, 5, 1_500, 1.2, 2),
+    "20 classes, 4 added": (20, 10, 2_500, 0.9, 4),
+}
+"""Classes, features, rows, deviation of the centres, and classes that arrive after the fit."""
+PARTS = {"added": tuple(ADDED), "streamed": STREAMED, "made": tuple(MADE)}
+SEEDS, MADE_SEEDS = (0, 1, 2), 6
 CHUNK = 1_000
 
 
@@ -89,6 +101,37 @@ def streamed(split: Split, seed: int) -> dict[str, float]:
     }
 
 
+def made(name: str, seed: int) -> dict[str, float]:
+    """Errors of new classes, refined and not, among classes that overlap."""
+    n_classes, n_features, n_rows, spread, n_added = MADE[name]
+    generator = np.random.default_rng(seed)
+    centres = spread * generator.standard_normal((n_classes, n_features))
+    y, y_test = (generator.integers(0, n_classes, n) for n in (n_rows, 2_000))
+    X, X_test = (
+        centres[of] + generator.standard_normal((len(of), n_features)) for of in (y, y_test)
+    )
+    late = np.isin(y, generator.choice(n_classes, n_added, replace=False))
+    first = MaPML(random_state=seed).fit(X[~late], y[~late])
+    model = first.model_
+    found = {"D²/T": model.usual_distances.nearest / model.temperature}
+    with patch("latentmetric.core.growing.LEAST_AWAY", 0.0):
+        for column, refine in (("refined", "auto"), ("not refined", 0)):
+            grown = deepcopy(first).set_params(refine=refine).add_classes(X[late], y[late])
+            found[column] = 100 * (1 - grown.score(X_test, y_test))
+    found["difference"] = found["refined"] - found["not refined"]
+    return found
+
+
+def figures(part: str, name: str) -> list[dict[str, float]]:
+    """Those of every seed."""
+    if part == "made":
+        return [made(name, seed) for seed in range(MADE_SEEDS)]
+    split = load_benchmark(name)
+    if part == "added":
+        return [added_later(split, ADDED[name], seed) for seed in SEEDS]
+    return [streamed(split, seed) for seed in SEEDS]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--parts", default=",".join(PARTS))
@@ -99,12 +142,7 @@ def main() -> None:
     for part in wanted:
         results[part] = {}
         for name in PARTS[part]:
-            split = load_benchmark(name)
-            found = [
-                added_later(split, ADDED[name], seed) if part == "added" else streamed(split, seed)
-                for seed in SEEDS
-            ]
-            results[part][name] = found
+            results[part][name] = found = figures(part, name)
             write_json("living", results)
         columns = list(found[0])
         lines = [
