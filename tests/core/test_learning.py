@@ -7,9 +7,10 @@ import pytest
 from helpers import make_blobs
 
 from latentmetric.core.alternation import Settings
-from latentmetric.core.learning import begin, learning
+from latentmetric.core.learning import begin, learning, with_sets
 from latentmetric.core.population import LocalPopulation
 from latentmetric.core.refinement import Plan, refine
+from latentmetric.core.sets import sets_of
 
 pytestmark = pytest.mark.usefixtures("short_passes")
 
@@ -67,6 +68,28 @@ def test_rows_that_are_kept_out_join_the_last_third_of_the_passes(n_passes, n_ou
     ]
     if n_passes > n_out:
         np.testing.assert_allclose(states[-1].unseen.mean(axis=1), 1, atol=0.2)
+
+
+@pytest.mark.parametrize("n_sets", [1, 3])
+def test_the_refinement_begins_with_more_sets(n_sets):
+    """Those of the rounds are the first; each of the others stands for all rows, too."""
+    X, y = make_blobs(300, 3, 5)
+    rows = LocalPopulation.of(X, y)
+    settings = Settings(200, 1.7, 0.0, np.inf, 3, 3, None, 5, 1, judged=True)
+    first = partial(begin, rows, np.array([4, 5, 6]), "random", settings, "euclidean")
+    generator = np.random.default_rng(0)
+    state = first(generator)
+    begun = with_sets(state, generator, rows, settings, n_sets)
+    sets = sets_of(begun.class_starts, n_sets)
+    np.testing.assert_array_equal(begun.class_starts, n_sets * state.class_starts)
+    np.testing.assert_array_equal(begun.latents[sets[0]], state.latents)
+    assert [begun.counts[which].sum() for which in sets] == [300] * n_sets
+    if n_sets > 1:
+        assert np.abs(begun.latents[sets[1]] - begun.latents[sets[2]]).max() > 0.1
+    steps = learning(rows, settings, 0, Plan(2, 0.0, 0.0, 1, n_sets=n_sets), first)
+    refined = steps.next(steps.next(state, generator), generator)
+    assert (refined.n_sets, len(refined.latents)) == (n_sets, 15 * n_sets)
+    assert refined.record["loss"] < state.record["loss"]
 
 
 def test_without_distances_between_latent_examples_the_refinement_ends():

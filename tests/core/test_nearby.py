@@ -20,23 +20,24 @@ from latentmetric.core.population import LocalPopulation, positions_of
 T = 0.7
 
 
-def landscape(X, y, counts, factor=None, temperature=T):
-    """Rows by class, and latent examples near some rows of each class."""
+def landscape(X, y, counts, factor=None, temperature=T, n_sets=1):
+    """Rows by class, and latent examples near some rows of each class, so many in each set."""
     rows = LocalPopulation.of(X, y)
     numbers = np.arange(len(X))
     inner = rows.sample(numbers)
     ends = np.cumsum(rows.sizes)
     chosen = [
-        np.linspace(end - size, end, many, endpoint=False).astype(int)
+        np.linspace(end - size, end, n_sets * many, endpoint=False).astype(int)
         for end, size, many in zip(ends, rows.sizes, counts, strict=True)
     ]
     components = np.eye(X.shape[1], dtype=X.dtype) if factor is None else factor.astype(X.dtype)
     latents = inner[np.concatenate(chosen)] * X.dtype.type(0.98)
     points = latents @ components.T
-    class_starts = np.concatenate(([0], np.cumsum(counts)))
-    lists = list_neighbors(points, class_starts, 1)
-    known = np.full(len(points), 7)
-    return rows, LatentPoints(components, points, class_starts, lists, known, temperature)
+    class_starts = n_sets * np.concatenate(([0], np.cumsum(counts)))
+    lists, known = list_neighbors(points, class_starts, 1, n_sets), np.full(len(points), 7)
+    return rows, LatentPoints(
+        components, points, class_starts, lists, known, temperature, n_sets=n_sets
+    )
 
 
 def squared_distances(rows, latent_points):
@@ -50,22 +51,45 @@ def squared_distances(rows, latent_points):
 
 
 def plain_nearby(rows, latent_points):
-    """Near and own latent examples, likelihoods and spreads, a row at a time."""
+    """Near and own latent examples, likelihoods and spreads of each set, a row at a time."""
     squared = squared_distances(rows, latent_points)
     labels = positions_of(rows, np.arange(len(squared)))
     of_points = np.repeat(np.arange(len(rows)), np.diff(latent_points.class_starts))
+    found = [
+        plain_nearby_of_set(np.where(of_sets == number, squared, np.inf), labels, of_points)
+        for of_sets in [plain_sets(latent_points)]
+        for number in range(latent_points.n_sets)
+    ]
+    near, own, likelihoods, spreads = zip(*found, strict=True)
+    own, spreads = np.transpose(own), np.mean(spreads, axis=0)
+    return list(zip(*near, strict=True)), own, np.min(likelihoods, axis=0), spreads
+
+
+def plain_sets(latent_points):
+    """The set of each latent example: in each class, the first ones are those of the first set."""
+    return np.concatenate(
+        [
+            np.repeat(np.arange(latent_points.n_sets), size // latent_points.n_sets)
+            for size in np.diff(latent_points.class_starts)
+        ]
+    )
+
+
+def plain_nearby_of_set(squared, labels, of_points):
+    """The same by one set; other latent examples are infinitely far away."""
     own = np.argmin(np.where(of_points == labels[:, None], squared, np.inf), axis=1)
     counts = np.bincount(own)
+    n_near = min(NEAR, int(np.isfinite(squared[0]).sum()))
     near, likelihood = [], []
     for row, label in enumerate(labels):
-        nearest = np.argsort(squared[row])[:NEAR]
+        nearest = np.argsort(squared[row])[:n_near]
         if own[row] not in nearest:
             nearest[-1] = own[row]
         near.append(set(nearest))
         likelihood.append(
             plain_likelihood(squared[row], nearest, own[row], counts, of_points, label)
         )
-    spreads = [squared[labels == label, own[labels == label]].mean() for label in range(len(rows))]
+    spreads = [squared[labels == label, own[labels == label]].mean() for label in np.unique(labels)]
     return near, own, np.array(likelihood), spreads
 
 
@@ -85,7 +109,7 @@ def assert_as_plain(rows, latent_points, n_threads=1, rtol=1e-9):
     found = rows.nearby(latent_points, n_threads)
     near, own, likelihood, spreads = plain_nearby(rows, latent_points)
     np.testing.assert_array_equal(found.own, own)
-    assert [set(row) for row in found.near.tolist()] == near
+    assert [tuple(map(set, row)) for row in found.near.tolist()] == near
     np.testing.assert_allclose(found.likelihood, likelihood, rtol=rtol, atol=rtol)
     np.testing.assert_allclose(found.spreads, spreads, rtol=rtol)
     return found
@@ -93,13 +117,16 @@ def assert_as_plain(rows, latent_points, n_threads=1, rtol=1e-9):
 
 @pytest.mark.parametrize(("dtype", "rtol"), [(np.float32, 1e-4), (np.float64, 1e-9)])
 @pytest.mark.parametrize("counts", [(1, 1, 1), (4, 3, 5), (15, 9, 16), (20, 20, 24)])
-def test_few_latents_are_all_compared(rng, dtype, rtol, counts):
+@pytest.mark.parametrize("n_sets", [1, 2])
+def test_few_latents_are_all_compared(rng, dtype, rtol, counts, n_sets):
     X, y = make_blobs(150, 3, 6)
-    rows, latent_points = landscape(X.astype(dtype), y, counts, rng.standard_normal((4, 6)))
+    rows, latent_points = landscape(
+        X.astype(dtype), y, counts, rng.standard_normal((4, 6)), n_sets=n_sets
+    )
     found = assert_as_plain(rows, latent_points, rtol=rtol)
-    assert found.near.shape == (150, min(NEAR, sum(counts)))
+    assert found.near.shape == (150, n_sets, min(NEAR, sum(counts)))
     assert found.likelihood.dtype == dtype
-    assert 0 < found.likelihood.min() < found.likelihood.max() <= 1
+    assert 0 <= found.likelihood.min() < found.likelihood.max() <= 1
 
 
 @pytest.mark.parametrize(
@@ -107,9 +134,9 @@ def test_few_latents_are_all_compared(rng, dtype, rtol, counts):
 )
 def test_a_part_of_the_rows_sees_what_all_rows_see(visit):
     X, y = make_blobs(200, 4, 6)
-    rows, latent_points = landscape(X, y, (12, 10, 11, 9))
+    rows, latent_points = landscape(X, y, (12, 10, 11, 9), n_sets=2)
     every = rows.nearby(latent_points, 1)
-    counts = np.bincount(every.own, minlength=len(latent_points.points))
+    counts = np.bincount(every.own.ravel(), minlength=len(latent_points.points))
     numbers = visit.numbers(rows.sizes)
     found = rows.nearby(replace(latent_points, visit=visit, counts=counts), 2)
     np.testing.assert_array_equal(np.unique(positions_of(rows, numbers)), np.arange(4))
@@ -133,9 +160,9 @@ def test_rows_among_others_keep_their_own_latent(n_others):
     assert (nearest >= 5).all(), "without the rule no row of the class would find its own"
     near, own, _, spreads = plain_nearby(rows, latent_points)
     np.testing.assert_array_equal(found.own, own)
-    np.testing.assert_array_equal((found.near == own[:, None]).sum(axis=1), 1)
+    np.testing.assert_array_equal((found.near[:, 0] == own).sum(axis=1), 1)
     if n_others < LISTED:
-        assert [set(row) for row in found.near.tolist()] == near
+        assert [tuple(map(set, row)) for row in found.near.tolist()] == near
     np.testing.assert_allclose(found.spreads, spreads)
 
 
@@ -148,18 +175,20 @@ def clustered(n_rows, n_clusters, n_features, seed=0):
     return X, cluster % 4
 
 
-@pytest.mark.parametrize("n_features", [10, LISTING_AXES + 30])
-def test_most_of_the_nearest_among_many_latents_are_found(n_features):
+@pytest.mark.parametrize(("n_features", "n_sets"), [(10, 1), (LISTING_AXES + 30, 1), (10, 3)])
+def test_most_of_the_nearest_among_many_latents_are_found(n_features, n_sets):
     X, y = clustered(2400, 24, n_features)
-    rows, latent_points = landscape(X, y, (120, 110, 100, 90))
-    assert latent_points.lists.shape == (420, LISTED)
+    rows, latent_points = landscape(X, y, (120, 110, 100, 90), n_sets=n_sets)
+    assert latent_points.lists.shape == (n_sets * 420, LISTED)
     found = rows.nearby(latent_points, 1)
     near, own, _, spreads = plain_nearby(rows, latent_points)
     np.testing.assert_array_equal(found.own, own)
-    hits = [len(set(row) & exact) for row, exact in zip(found.near.tolist(), near, strict=True)]
-    assert np.mean(hits) > 0.9 * NEAR
-    assert [len(set(row)) for row in found.near.tolist()] == [NEAR] * len(X)
-    assert (found.near == own[:, None]).any(axis=1).all()
+    for number in range(n_sets):
+        of_set = list(map(set, found.near[:, number].tolist()))
+        hits = [len(row & exact[number]) for row, exact in zip(of_set, near, strict=True)]
+        assert np.mean(hits) > 0.9 * NEAR
+        assert [len(row) for row in of_set] == [NEAR] * len(X)
+        assert (found.near[:, number] == own[:, number, None]).any(axis=1).all()
     np.testing.assert_allclose(found.spreads, spreads)
 
 

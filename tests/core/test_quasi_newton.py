@@ -122,7 +122,8 @@ def test_the_gradient_is_that_of_the_refinement_in_batches(rows, vote, rng, expo
     near = np.tile(np.arange(6), (N_ROWS, 1))
     stretch = np.where(near == data.own[:, None], data.stretch[:, None], 1)
     same = POSITIONS[:, None] == OF_POINTS
-    batch = Batch(vote.components, vote.points, near, same, stretch, T, exponent, weights)
+    in_one_set = (part[:, None] for part in (near, same, stretch))
+    batch = Batch(vote.components, vote.points, *in_one_set, T, exponent, weights)
     in_batches = gradient(rows, batch)
     total = N_ROWS if weights is None else weights.sum()
     expected = np.concatenate((in_batches.components.ravel(), in_batches.points.ravel())) / total

@@ -114,7 +114,8 @@ def test_nearby(weighted):
     repeated = LocalPopulation.of(np.repeat(X, times, axis=0), np.repeat(y, times))
     expected = nearby(repeated)
     weights = LocalPopulation.of(X, y, weights=times.astype(float)).weights
-    np.testing.assert_array_equal(np.repeat(found.own, weights.astype(int)), expected.own)
+    again = np.repeat(found.own, weights.astype(int), axis=0)
+    np.testing.assert_array_equal(again, expected.own)
     same(found.spreads, expected.spreads)
 
 
@@ -128,8 +129,8 @@ def nearby(rows):
     points = np.concatenate(first) * 0.98
     starts = np.arange(0, 16, 4)
     latent_points = LatentPoints(
-        np.eye(inner.shape[1]), points, starts, list_neighbors(points, starts, 1),
-        np.full(12, 7.0), 0.7,
+        np.eye(inner.shape[1]), points, starts, list_neighbors(points, starts, 1, 2),
+        np.full(12, 7.0), 0.7, n_sets=2,
     )  # fmt: skip
     return rows.nearby(latent_points, 1)
 
@@ -137,10 +138,10 @@ def nearby(rows):
 def test_gradients(rng):
     rows, points = rng.standard_normal((9, 5)), rng.standard_normal((7, 3))
     factor, times = rng.standard_normal((3, 5)), rng.integers(1, 5, 9)
-    near = np.stack([rng.permutation(7)[:4] for _ in range(9)])
-    same_label = rng.random((9, 4)) < 0.5
-    same_label[:, 0] = True
-    stretch = rng.uniform(1, 4, (9, 4))
+    near = np.stack([rng.permutation(7)[:6] for _ in range(9)]).reshape(9, 2, 3)
+    same_label = rng.random((9, 2, 3)) < 0.5
+    same_label[:, :, 0] = True
+    stretch = rng.uniform(1, 4, (9, 2, 3))
     one = Batch(factor, points, near, same_label, stretch, 1.3, 0.7, times.astype(float))
     numbers = np.repeat(np.arange(9), times)
     many = Batch(factor, points, *(part[numbers] for part in (near, same_label, stretch)), 1.3, 0.7)

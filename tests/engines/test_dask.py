@@ -49,18 +49,21 @@ def latents_per_class(share, sizes):
 
 def landscape(local, share):
     generator = np.random.default_rng(1)
-    class_starts = latents_per_class(share, local.sizes)
+    class_starts = 2 * latents_per_class(share / 3, local.sizes)
     firsts = np.cumsum(local.sizes) - local.sizes
     numbers = [
-        first + generator.choice(size, end - begin, replace=False)
+        first + np.concatenate([generator.choice(size, (end - begin) // 2, False) for _ in "ab"])
         for first, size, begin, end in zip(
             firsts, local.sizes, class_starts, class_starts[1:], strict=False
         )
     ]
     components = generator.standard_normal((5, N_FEATURES)).astype(np.float32)
     points = local.sample(np.concatenate(numbers)) @ components.T
-    lists, counts = list_neighbors(points, class_starts, 1), generator.integers(1, 9, len(points))
-    return LatentPoints(components, points, class_starts, lists, counts, 3.0)
+    lists, counts = (
+        list_neighbors(points, class_starts, 1, 2),
+        generator.integers(1, 9, len(points)),
+    )
+    return LatentPoints(components, points, class_starts, lists, counts, 3.0, n_sets=2)
 
 
 @pytest.mark.parametrize(

@@ -106,6 +106,45 @@ def test_the_history_of_a_fit_in_batches(digits, in_batches):
     assert len(model.latent_examples_) == pytest.approx(USUAL_SHARE * len(X_train), abs=5)
 
 
+def test_many_rows_have_two_sets_of_latent_examples(in_batches, short_passes, monkeypatch):
+    """With 64 rows for each feature: twice the usual share, or the usual one of very many rows."""
+    X, y = make_blobs(600, 3, 6)
+    sets = {}
+    for name, n_many, given in (
+        ("many", 10_000, {}),
+        ("very many", 600, {}),
+        ("given", 600, {"n_latents": 0.15}),
+        ("not refined", 600, {"refine": 0}),
+    ):
+        monkeypatch.setattr("latentmetric.estimators.setup.MANY_ROWS", n_many)
+        sets[name] = model = MaPML(max_iter=1, random_state=0, **given).fit(X, y)
+        share = 0.3 if name == "many" else 0.15
+        assert model.n_latents_ == share
+        assert len(model.latent_examples_) == pytest.approx(share * len(X), abs=4)
+        assert model.n_sets_ == 2 - (name in ("given", "not refined"))
+        np.testing.assert_allclose(model.latent_counts_.sum(), len(X))
+    assert sets["many"].score(X, y) >= sets["not refined"].score(X, y)
+    few = MaPML(max_iter=1, random_state=0).fit(X[:300], y[:300])
+    assert len(few.latent_examples_) == pytest.approx(0.15 * 300, abs=3)
+    assert few.n_sets_ == 1
+
+
+def test_a_warm_start_draws_the_second_set_anew(in_batches, short_passes):
+    X, y = make_blobs(600, 3, 6)
+    model = MaPML(max_iter=0, random_state=0, warm_start=True).fit(X, y)
+    score = model.score(X, y)
+    model.partial_fit(X[:150] + 5, y[:150])  # classes get more, some an odd number
+    n_latents = len(model.latent_examples_)
+    for _ in range(2):
+        model.fit(X, y)
+        assert model.n_sets_ == 2
+        np.testing.assert_allclose(model.latent_counts_.sum(), len(X))
+        assert model.score(X, y) > score - 0.05
+        assert n_latents <= len(model.latent_examples_) <= n_latents + 3  # as many in each set
+    n_latents = len(model.latent_examples_)
+    assert len(model.set_params(refine=0).fit(X, y).latent_examples_) == n_latents
+
+
 def test_transform_neighbours_and_metric_agree(digits, on_digits):
     _, X_test, _, _ = digits
     points = on_digits.transform(X_test)

@@ -64,8 +64,12 @@ def test_a_resumed_fit_equals_one_never_interrupted(
 
 def test_a_refinement_in_batches_is_resumed(tmp_path, monkeypatch, short_passes):
     monkeypatch.setattr("latentmetric.estimators.setup.CHOOSING_ROWS", 0)
-    interrupted_fit(monkeypatch, X, y, tmp_path, 6)
-    assert_same(fit(X, y, tmp_path), fit(X, y))
+    monkeypatch.setattr("latentmetric.estimators.setup.ROWS_PER_FEATURE", 10)
+    given = {"n_latents": "auto"}  # in two sets
+    interrupted_fit(monkeypatch, X, y, tmp_path, 6, **given)
+    resumed = fit(X, y, tmp_path, **given)
+    assert resumed.n_sets_ == 2
+    assert_same(resumed, fit(X, y, **given))
 
 
 def test_a_fit_on_a_file_is_resumed_and_recognises_the_file(tmp_path, monkeypatch):

@@ -243,6 +243,8 @@ CHANGES = {
     "a start that is no start": of_round(start="\x1b[2J"),
     "a candidate with more": of_tried(more=1),
     "no number of latents": of_model("attributes", n_latents_="auto"),
+    "no sets": of_model("attributes", n_sets_=0),
+    "more sets than latents": of_model("attributes", n_sets_=2**40),
     "classes out of order": of_model("attributes", classes_=words("b", "a", "c")),
     "classes too wide": of_model("attributes", classes_=words("a", "b", "c" * 2**23)),
     "no weights": lambda o: o.document["model"]["voting"].pop("log_weights"),

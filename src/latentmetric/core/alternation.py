@@ -101,6 +101,8 @@ class State:
     """b of every latent example with a weight of its own; none if all have the same."""
     unseen: Floats = field(default_factory=lambda: np.empty((2, 0)))
     """Distances of rows that short fits had not seen, in units of those of left-out rows."""
+    n_sets: int = 1
+    """Sets of latent examples; see ``sets``."""
     finished: bool = False
 
 
@@ -228,7 +230,7 @@ def with_judgement(
     judgement = judge(
         judging, positions_of(rows, state.judges), points, state.class_starts,
         state.counts, state.temperature, settings.exponent, settings.n_threads,
-        weights=weights_of(rows, state.judges),
+        weights=weights_of(rows, state.judges), n_sets=state.n_sets,
     )  # fmt: skip
     clock.lap("judging")
     record = state.record | {"loss": judgement.loss, "loo_error": judgement.error}

@@ -19,7 +19,9 @@ from latentmetric.core.alternation import (
     with_judgement,
 )
 from latentmetric.core.distances import References, squared_norms
+from latentmetric.core.latents import draw_starts
 from latentmetric.core.likelihood import left_out_distances, loss_of
+from latentmetric.core.metric import Metric
 from latentmetric.core.population import Population, positions_of, weights_of
 from latentmetric.core.quasi_newton import (
     KernelVote,
@@ -31,6 +33,7 @@ from latentmetric.core.quasi_newton import (
 )
 from latentmetric.core.race import choose_start, estimate_start
 from latentmetric.core.refinement import Moments, Plan, preimages, refine
+from latentmetric.core.sets import sets_of
 from latentmetric.core.starts import Start
 from latentmetric.core.steps import Record, Steps
 from latentmetric.core.tuning import CERTAIN_LIKELIHOOD, DENSE_ITERATIONS
@@ -149,11 +152,13 @@ def _next_pass(
     """One pass of the refinement."""
     clock = Clock()
     if done == 0:
-        components = reduced(state, settings.final_rank)
+        components, n_rows = reduced(state, settings.final_rank), int(rows.sizes.sum())
         points = state.start.transform(state.latents) @ components.T
         spacing = temperature_from_references(References.of(points), settings.temperature_share)
-        moments = Moments.zero(components, points, int(rows.sizes.sum()))
-        state = replace(state, components=components, temperature=spacing, moments=moments)
+        state = replace(state, components=components, temperature=spacing)
+        state = with_sets(state, generator, rows, settings, plan.n_sets)
+        points = state.start.transform(state.latents) @ components.T
+        state = replace(state, moments=Moments.zero(components, points, n_rows, plan.n_sets))
     number = state.record["round"] + 1
     if not state.temperature > 0:  # no distances to learn from
         record: Record = state.record | {"round": number, "seconds": {}}
@@ -193,6 +198,31 @@ def _next_pass(
     return with_judgement(state, state.components, points, rows, settings, clock)
 
 
+def with_sets(
+    state: State, generator: np.random.Generator, rows: Population, settings: Settings, n_sets: int
+) -> State:
+    """The state with more sets of latent examples: Alg. 1 under its metric from other rows."""
+    if n_sets == state.n_sets:
+        return state
+    sizes, metric = np.diff(state.class_starts), Metric(state.start.fold(state.components))
+    latents, counts = [state.latents], [state.counts]
+    for _ in range(n_sets - 1):
+        starts = draw_starts(rows.sizes, sizes, "random", generator, rows.weights)
+        given = rows.first_latents(starts, state.class_starts, settings.n_threads)
+        moved = rows.move_latents(
+            given.latents, state.class_starts, metric, settings.latent_reg, settings.max_passes,
+            settings.n_threads,
+        )  # fmt: skip
+        latents.append(moved.latents)
+        counts.append(moved.counts)
+    class_starts = n_sets * state.class_starts
+    places = np.argsort(sets_of(class_starts, n_sets).ravel())
+    return replace(
+        state, latents=np.concatenate(latents)[places], counts=np.concatenate(counts)[places],
+        class_starts=class_starts, n_sets=n_sets,
+    )  # fmt: skip
+
+
 def _unseen(state: State, rows: Population, kept: Ints) -> Floats:
     """Distances of the rows that are kept out, in units of those of other rows."""
     components = state.start.fold(state.components)
@@ -206,6 +236,6 @@ def known_distances(rows: Population, numbers: Ints, components: Floats, state: 
     points = rows.sample(numbers) @ components.T
     nearest = left_out_distances(
         points, positions_of(rows, numbers), References.of(state.latents @ components.T),
-        state.class_starts, state.counts, weights_of(rows, numbers),
+        state.class_starts, state.counts, weights_of(rows, numbers), state.n_sets,
     )  # fmt: skip
     return Distances(nearest, squared_norms(points))

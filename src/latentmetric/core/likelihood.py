@@ -15,6 +15,7 @@ import numpy as np
 
 from latentmetric.core.distances import References, k_nearest, row_blocks
 from latentmetric.core.parallel import parallel_map
+from latentmetric.core.sets import set_numbers, sets_of
 from latentmetric.core.tuning import KERNEL_NEIGHBORS, TILE_ROWS
 from latentmetric.core.types import Floats, Ints
 from latentmetric.core.votes import TINY, VOTES, log_votes, n_voters, vote, voting_scales
@@ -59,25 +60,28 @@ def loss_of(likelihood: Floats, exponent: float) -> Floats:
 def judge(
     points: Floats, positions: Ints, latents: Floats, class_starts: Ints, counts: Ints | Floats,
     temperature: float, exponent: float = 0.0, n_threads: int = 1, leave_out: bool = True,
-    weights: Floats | None = None, most_voters: int = KERNEL_NEIGHBORS,
+    weights: Floats | None = None, most_voters: int = KERNEL_NEIGHBORS, n_sets: int = 1,
 ) -> Judgement:  # fmt: skip
     """Judge latent examples by rows; all are points under the metric.
 
-    Without ``leave_out``, the rows must not be among those the latent examples are means of.
-    ``weights`` are those of the rows.
+    Rows are left out of their own latent example of each set. Without ``leave_out``, they must not
+    be among those the latent examples are means of. ``weights`` are those of the rows.
     """
     references = References.of(latents)
     k = min(most_voters, len(latents))
     of_latents = np.repeat(np.arange(len(class_starts) - 1), np.diff(class_starts))
+    of_sets = set_numbers(class_starts, n_sets)
     losses, wrong = np.empty(len(points)), np.empty(len(points), dtype=bool)
     of_rows = np.ones(len(points)) if weights is None else weights
 
     def judge_block(block: slice) -> None:
         squared, found = k_nearest(points[block], references, k)
         squared, truth = squared.astype(np.float64), positions[block]
-        if leave_out:  # the nearest one of the same class is the row's own
-            same = of_latents[found] == truth[:, None]
-            own = same & (np.cumsum(same, axis=1) == 1)
+        if leave_out:  # the nearest one of the same class is the row's own, in each set
+            own = np.zeros(found.shape, dtype=bool)
+            for number in range(n_sets):
+                same = (of_latents[found] == truth[:, None]) & (of_sets[found] == number)
+                own |= same & (np.cumsum(same, axis=1) == 1)
             stretch = leave_one_out_factors(counts[found], of_rows[block, None])
             squared = np.where(own, squared * stretch, squared)
             order = np.argsort(squared, axis=1, kind="stable")
@@ -100,30 +104,36 @@ def judge(
 def label_likelihoods(
     points: Floats, codes: Ints, latents: References, of_latents: Ints, counts: Floats,
     temperature: float, leave_out: bool = True, log_scales: Floats | None = None,
-    log_weights: Floats | None = None,
+    log_weights: Floats | None = None, n_sets: int = 1,
 ) -> Floats:  # fmt: skip
     """P(y | x) of the label of each row, by the kernel vote of the latent examples.
 
-    All are points under the metric. The nearest latent example of the label's class always takes
-    part, however far away it is, so that even the least likely labels can be compared. With
-    ``leave_out``, the row is left out of it.
+    All are points under the metric. The nearest latent example of the label's class in each set
+    always takes part, however far away it is, so that even the least likely labels can be compared.
+    With ``leave_out``, the row is left out of these.
     """
     own_bandwidths = log_scales is not None and log_weights is not None
     k = n_voters("kernel", 1, len(latents), own_bandwidths)
     squared, found = k_nearest(points, latents, k)
-    own_squared, own = _nearest_of_class(points, codes, latents, of_latents, squared, found)
+    of_sets = set_numbers(np.searchsorted(of_latents, np.arange(of_latents[-1] + 2)), n_sets)
+    own_squared, own = np.empty((len(points), n_sets)), np.empty((len(points), n_sets), np.intp)
+    for number in range(n_sets):
+        of_set = np.where(of_sets == number, of_latents, -1)
+        nearest = _nearest_of_class(points, codes, latents, of_set, squared, found)
+        own_squared[:, number], own[:, number] = nearest
+    squared = np.concatenate((squared, own_squared), axis=1, dtype=np.float64)
+    for each, away in zip(own.T, own_squared.T, strict=True):  # they have the last columns
+        squared[:, :k][(found == each[:, None]) & np.isfinite(away)[:, None]] = np.inf
     if leave_out:
-        own_squared *= leave_one_out_factors(counts)[own]
-    squared = np.concatenate((squared, own_squared[:, None]), axis=1, dtype=np.float64)
-    squared[:, :k][found == own[:, None]] = np.inf  # it has the last column
+        squared[:, k:] *= leave_one_out_factors(counts)[own]
     if log_scales is not None and log_weights is not None:
-        voters = np.append(found, own[:, None], axis=1)
+        voters = np.append(found, own, axis=1)
         scales = voting_scales(log_scales, temperature)
         exponents = log_votes(squared, scales[voters], log_weights[voters])
     else:
         nearest = squared.min(axis=1, keepdims=True)
         exponents = (nearest - squared) / max(temperature, TINY)
-    same = np.append(of_latents[found] == codes[:, None], np.ones((len(points), 1), bool), axis=1)
+    same = np.append(of_latents[found] == codes[:, None], np.ones(own.shape, bool), axis=1)
     of_class = np.logaddexp.reduce(np.where(same, exponents, -np.inf), axis=1)
     likelihoods: Floats = np.exp(of_class - np.logaddexp.reduce(exponents, axis=1))
     return likelihoods
@@ -151,9 +161,23 @@ def _nearest_of_class(
 
 def left_out_distances(
     points: Floats, positions: Ints, latents: References, class_starts: Ints,
-    counts: Ints | Floats, weights: Floats | None = None,
+    counts: Ints | Floats, weights: Floats | None = None, n_sets: int = 1,
 ) -> Floats:  # fmt: skip
-    """The squared distance of each row to the nearest latent example, left out of its own one."""
+    """The squared distance of each row to the nearest latent example, left out of its own ones."""
+    found = [
+        _left_out_distances_of_set(
+            points, positions, latents.some(which), class_starts // n_sets, counts[which], weights
+        )
+        for which in sets_of(class_starts, n_sets)
+    ]
+    nearest: Floats = np.min(found, axis=0)
+    return nearest
+
+
+def _left_out_distances_of_set(
+    points: Floats, positions: Ints, latents: References, class_starts: Ints,
+    counts: Ints | Floats, weights: Floats | None,
+) -> Floats:  # fmt: skip
     of_latents = np.repeat(np.arange(len(class_starts) - 1), np.diff(class_starts))
     squared, found = k_nearest(points, latents, min(2, len(latents)))
     own_squared, own = _nearest_of_class(points, positions, latents, of_latents, squared, found)

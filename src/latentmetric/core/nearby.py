@@ -6,7 +6,8 @@ less than one of rows among latent examples. For long points, the lists are made
 principal axes.
 
 Time O(n·d·r) to map the rows, O(n·(m/C + L)·r) to compare them with lists of length L, O(m²·A)
-for lists from A axes. Memory: a block of rows, and K numbers per row for the result.
+for lists from A axes. Memory: a block of rows, and K numbers per row for the result. Rows are
+mapped once for all sets of latent examples, and K is for all of them.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from latentmetric.core.distances import (
 )
 from latentmetric.core.likelihood import leave_one_out_factors
 from latentmetric.core.parallel import lazy_property, parallel_map
+from latentmetric.core.sets import sets_of
 from latentmetric.core.tuning import LISTED, LISTING_AXES, MAX_COMPARED, NEAR, TILE_ROWS
 from latentmetric.core.types import Bools, Floats, Ints
 
@@ -36,13 +38,13 @@ class Nearby:
     """The latent examples near the rows visited of one or more classes, in drawing order."""
 
     near: Ints
-    """Numbers of the latent examples near each row, its own one among them."""
+    """Numbers of the latent examples of each set near each row, its own one among them."""
     own: Ints
-    """The nearest latent example of the row's class."""
+    """The nearest latent example of the row's class in each set."""
     likelihood: Floats
-    """P(y | x) of every row, with the row left out of its own latent example."""
+    """P(y | x) of every row, left out of its own latent example; the least of all sets."""
     spreads: Floats
-    """E[D²(x, z)] of every class, z being each row's own latent example."""
+    """E[D²(x, z)] of every class, z being each row's own latent examples."""
 
 
 @dataclass(frozen=True)
@@ -76,11 +78,12 @@ class LatentPoints:
     points: Floats
     class_starts: Ints
     lists: Ints
-    """The latent examples near each latent example, in no particular order."""
+    """The latent examples of its set near each latent example, in no particular order."""
     counts: Floats
     """Rows of every latent example, as known before; counted again if all rows are visited."""
     temperature: float
     visit: RowSubset = field(default_factory=RowSubset)
+    n_sets: int = 1
 
     @lazy_property
     def components_in_double(self) -> Floats:
@@ -88,8 +91,17 @@ class LatentPoints:
         return self.components.astype(np.float64)
 
 
-def list_neighbors(points: Floats, class_starts: Ints, n_threads: int) -> Ints:
-    """The latent examples near each latent example, itself included.
+def list_neighbors(points: Floats, class_starts: Ints, n_threads: int, n_sets: int = 1) -> Ints:
+    """The latent examples of its set near each latent example, itself included."""
+    lists: Ints = np.empty((len(points), min(LISTED, len(points) // n_sets)), dtype=np.int32)
+    for which in sets_of(class_starts, n_sets):
+        of_set = _list_neighbors_of_set(points[which], class_starts // n_sets, n_threads)
+        lists[which] = which[of_set]
+    return lists
+
+
+def _list_neighbors_of_set(points: Floats, class_starts: Ints, n_threads: int) -> Ints:
+    """The latent examples near each latent example of one set.
 
     Among many, those of a class are only compared with those of the classes whose means are
     nearest.
@@ -136,37 +148,50 @@ def _candidate_blocks(axes: Floats, class_starts: Ints) -> Iterator[tuple[slice,
 def nearby_of(rows: OneClass, position: int, latent_points: LatentPoints) -> Nearby:
     """The latent examples near the rows visited of the class at this position."""
     first, end = latent_points.class_starts[position], latent_points.class_starts[position + 1]
-    n_near = min(NEAR, len(latent_points.points))
+    n_sets, lists = latent_points.n_sets, latent_points.lists[first:end]
+    n_near, size = min(NEAR, lists.shape[1]), int(end - first) // n_sets
     visited = rows.drawing_order[latent_points.visit.of(len(rows))]
-    near: Ints = np.empty((len(visited), n_near), dtype=np.int32)
-    own: Ints = np.empty(len(visited), dtype=np.int32)
+    near: Ints = np.empty((len(visited), n_sets, n_near), dtype=np.int32)
+    own: Ints = np.empty((len(visited), n_sets), dtype=np.int32)
     squared = np.empty(near.shape, dtype=rows.dtype)
     # Rows are centred on the mean of the class, and so are the points: float32 would lose
     # differences in a class that is far from the others.
     centre = (latent_points.components_in_double @ rows.mean).astype(rows.dtype)
-    lists = latent_points.lists[first:end]
     listed = np.union1d(lists, np.arange(first, end)).astype(np.int32)
     points, lists = latent_points.points[listed] - centre, np.searchsorted(listed, lists)
     offset = int(np.searchsorted(listed, first))
-    of_class = References.of(points[offset : offset + int(end - first)])
+    own_sets = [
+        References.of(points[start : start + size]) for start in offset + size * np.arange(n_sets)
+    ]
     widest = max(rows.n_features, lists.shape[1])
     for block in row_blocks(len(visited), 4 * widest * rows.dtype.itemsize):
         mapped = rows[visited[block]] @ latent_points.components.T
-        nearest = search(mapped, of_class, 1)[1][:, 0]
-        own[block] = first + nearest
-        found, squared[block] = _near_own(mapped, nearest, offset, points, lists, n_near)
-        near[block] = listed[found]
+        for number, of_set in enumerate(own_sets):
+            nearest = number * size + search(mapped, of_set, 1)[1][:, 0]
+            own[block, number] = first + nearest
+            found, squared[block, number] = _near_own(
+                mapped, nearest, offset, points, lists, n_near
+            )
+            near[block, number] = listed[found]
     counts: Ints | Floats = latent_points.counts[first:end]
     weights = None if rows.weights is None else rows.weights[visited]
     if latent_points.visit.stride == 1:
-        counts = np.bincount(own - first, weights, minlength=int(end - first))
-    stretch = leave_one_out_factors(counts[own - first], 1 if weights is None else weights)
-    is_own = near == own[:, None]
-    spread = float(np.average(squared[is_own].astype(np.float64), weights=weights))
-    left_out = np.where(is_own, squared * stretch[:, None].astype(squared.dtype), squared)
+        counts = rows_of_latents(own - first, weights, int(end - first))
+    of_rows = 1 if weights is None else weights[:, None]
+    stretch = leave_one_out_factors(counts[own - first], of_rows)
+    is_own = near == own[:, :, None]
+    away = squared[is_own].astype(np.float64).reshape(own.shape).mean(axis=1)
+    spread = float(np.average(away, weights=weights))
+    left_out = np.where(is_own, squared * stretch[:, :, None].astype(squared.dtype), squared)
     same: Bools = (near >= first) & (near < end)
     _, _, likelihood = responsibilities(left_out, same, latent_points.temperature)
-    return Nearby(near, own, likelihood, np.array([spread]))
+    return Nearby(near, own, likelihood.min(axis=1), np.array([spread]))
+
+
+def rows_of_latents(own: Ints, weights: Floats | None, n_latents: int) -> Floats:
+    """How many rows have each latent example as their own in its set, or what they weigh."""
+    of_rows = None if weights is None else np.repeat(weights, own.shape[1])
+    return np.bincount(own.ravel(), of_rows, minlength=n_latents).astype(np.float64)
 
 
 def _near_own(
@@ -205,14 +230,14 @@ def _near_own(
 def responsibilities(
     squared: Floats, same: Bools, temperature: float
 ) -> tuple[Floats, Floats, Floats]:
-    """p of all near latent examples, q of those with the row's label, and P(y | x).
+    """p of all near latent examples, q of those with the row's label, and P(y | x), by set.
 
-    Each row needs at least one latent example of its label.
+    Each row needs at least one latent example of its label in each set.
     """
     exponents = squared / squared.dtype.type(-temperature)
-    p = np.exp(exponents - exponents.max(axis=1, keepdims=True))
-    p /= p.sum(axis=1, keepdims=True)
+    p = np.exp(exponents - exponents.max(axis=-1, keepdims=True))
+    p /= p.sum(axis=-1, keepdims=True)
     of_label = np.where(same, exponents, -np.inf)
-    q = np.exp(of_label - of_label.max(axis=1, keepdims=True))
-    q /= q.sum(axis=1, keepdims=True)
-    return p, q, np.where(same, p, 0).sum(axis=1)
+    q = np.exp(of_label - of_label.max(axis=-1, keepdims=True))
+    q /= q.sum(axis=-1, keepdims=True)
+    return p, q, np.where(same, p, 0).sum(axis=-1)

@@ -20,6 +20,9 @@ A row is left out of its own latent example, which as a mean that contains the r
 steps do not depend on the axes: Adam with one second moment for the factor and one for each point.
 Only latent examples near a row take part, and only rows whose label is not yet certain.
 
+Latent examples may be in several sets. Each set then classifies the rows alone, and the losses are
+added up; the factor and the rows of a step are the same for all.
+
 In each step, a row is moved by a part of the difference of two other rows of its class that share
 a latent example: a distortion as the rows show it. So neither the factor nor the points can suit
 single rows, and T can be lower.
@@ -39,7 +42,13 @@ from scipy.sparse import csr_array
 
 from latentmetric.core.distances import paired_squared_distances, row_blocks, squared_norms
 from latentmetric.core.likelihood import leave_one_out_factors
-from latentmetric.core.nearby import LatentPoints, RowSubset, list_neighbors, responsibilities
+from latentmetric.core.nearby import (
+    LatentPoints,
+    RowSubset,
+    list_neighbors,
+    responsibilities,
+    rows_of_latents,
+)
 from latentmetric.core.starts import Start
 from latentmetric.core.tuning import (
     BATCH,
@@ -85,6 +94,8 @@ class Plan:
     """Holds the factor and the points where they started, if all rows are refined at once."""
     bandwidth: str = "shared"
     """Whose bandwidths are learned then; see ``quasi_newton.BANDWIDTHS``."""
+    n_sets: int = 1
+    """Sets of latent examples that are learned side by side; see ``sets``."""
 
 
 @dataclass(frozen=True)
@@ -95,7 +106,7 @@ class Batch:
     points: Floats
     """The latent examples under the metric that are near one of the rows."""
     near: Ints
-    """The near latent examples of every row, as numbers of ``points``."""
+    """The near latent examples of every row, set by set, as numbers of ``points``."""
     same: Bools
     """Which of them have the label of the row."""
     stretch: Floats
@@ -133,14 +144,16 @@ class Gradient:
 
 
 def gradient(rows: Floats, batch: Batch) -> Gradient:
-    """The gradient of some rows, which are in the coordinates of the factor."""
-    mapped, near, points = rows @ batch.components.T, batch.near, batch.points
-    squared = paired_squared_distances(mapped, points, near)
+    """The gradient of some rows, which are in the coordinates of the factor, summed over sets."""
+    mapped, points = rows @ batch.components.T, batch.points
+    near = batch.near.reshape(len(rows), -1)
+    squared = paired_squared_distances(mapped, points, near).reshape(batch.near.shape)
     p, q, likelihood = responsibilities(squared * batch.stretch, batch.same, batch.temperature)
     trust = 2 * likelihood**batch.exponent / batch.temperature
     if batch.weights is not None:
-        trust = trust * batch.weights
-    weights = (q - p) * batch.stretch * trust[:, None].astype(rows.dtype)
+        trust = trust * batch.weights[:, None]
+    weights = (q - p) * batch.stretch * trust[:, :, None].astype(rows.dtype)
+    weights = weights.reshape(near.shape)
     starts = np.arange(0, near.size + 1, near.shape[1])
     sparse = csr_array((weights.ravel(), near.ravel(), starts), (len(rows), len(points)))
     of_rows = weights.sum(axis=1)[:, None] * mapped - sparse @ points
@@ -176,12 +189,12 @@ class Moments:
         return cls(empty, 0.0, empty, np.empty(0), np.empty(0, np.intp), 0, 1.0, 1.0)
 
     @classmethod
-    def zero(cls, components: Floats, points: Floats, n_rows: int) -> Moments:
+    def zero(cls, components: Floats, points: Floats, n_rows: int, n_sets: int = 1) -> Moments:
         """Before the first step of a refinement over so many rows."""
         n_points, dtype = len(points), points.dtype
         rank, n_features = components.shape
         unit = float(np.linalg.norm(components)) / sqrt(rank) * (n_features / rank) ** 0.25
-        reach = sqrt(max(n_rows / n_points / USUAL_ROWS, 1.0))
+        reach = sqrt(max(n_rows * n_sets / n_points / USUAL_ROWS, 1.0))
         return cls(
             np.zeros_like(components), 0.0, np.zeros_like(points), np.zeros(n_points, dtype),
             np.zeros(n_points, dtype=np.intp), 0, unit, reach,
@@ -225,9 +238,11 @@ def refine(
     inner = start.fold(components)
     points = latents @ inner.T
     stride = -(-int(rows.sizes.sum()) // (BATCH * MOST_STEPS))
-    lists = list_neighbors(points, class_starts, plan.n_threads)
+    lists = list_neighbors(points, class_starts, plan.n_threads, plan.n_sets)
     visit = RowSubset(stride, done % stride)
-    latent_points = LatentPoints(inner, points, class_starts, lists, counts, temperature, visit)
+    latent_points = LatentPoints(
+        inner, points, class_starts, lists, counts, temperature, visit, plan.n_sets
+    )
     batches = _Batches(rows, latent_points, plan, generator)
     adam = Adam(components, points, moments)
     found = points if plan.latent_reg else None
@@ -279,12 +294,9 @@ class _Batches:
         self.numbers = latent_points.visit.numbers(rows.sizes)
         self._weights = None if rows.weights is None else rows.weights[self.numbers]
         if latent_points.visit.stride == 1:
-            counts = np.bincount(
-                self.nearby.own, self._weights, minlength=len(latent_points.points)
-            )
-            self.counts = counts.astype(np.float64)
+            self.counts = rows_of_latents(self.nearby.own, self._weights, len(self.counts))
         self._bounds = np.searchsorted(self.numbers, np.append(0, self._ends))
-        self._pairs = self.numbers[pairs_of_latents(self.nearby.own, generator)]
+        self._pairs = self.numbers[pairs_of_latents(self.nearby.own[:, 0], generator)]
         self._generator = generator
 
     def of(self, visited: Ints, adam: Adam) -> tuple[Ints, Ints, Batch]:
@@ -293,11 +305,12 @@ class _Batches:
         near, own = self.nearby.near[visited], self.nearby.own[visited]
         positions = np.searchsorted(self._ends, numbers, side="right")
         first, end = self._class_starts[positions], self._class_starts[positions + 1]
-        same = (near >= first[:, None]) & (near < end[:, None])
+        same = (near >= first[:, None, None]) & (near < end[:, None, None])
         weights = None if self._weights is None else self._weights[visited]
-        left_out = leave_one_out_factors(self.counts[own], 1 if weights is None else weights)
-        own_stretch = left_out.astype(self.nearby.likelihood.dtype)[:, None]
-        stretch = np.where(near == own[:, None], own_stretch, own_stretch.dtype.type(1))
+        of_rows = 1 if weights is None else weights[:, None]
+        left_out = leave_one_out_factors(self.counts[own], of_rows)[:, :, None]
+        own_stretch = left_out.astype(self.nearby.likelihood.dtype)
+        stretch = np.where(near == own[:, :, None], own_stretch, own_stretch.dtype.type(1))
         which, among = np.unique(near, return_inverse=True)
         begin, sizes = self._bounds[positions], np.diff(self._bounds)[positions]
         pairs = self._pairs[begin + self._generator.integers(sizes)]

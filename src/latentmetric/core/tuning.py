@@ -52,6 +52,8 @@ MEANS_PASSES = 5  # of k-means in a trial; tables.py
 
 # Rounds: Algs. 1 to 3.
 USUAL_SHARE = 0.15  # latent examples for each row, where many rows choose nothing; quality.py
+MORE_SHARE = 0.3  # the same in two sets of fewer than ``MANY_ROWS``; quality.py
+MORE_SETS = 2  # of latent examples, where there are more passes; quality.py
 USUAL_ROUNDS = 5  # of Alg. 3 before a refinement in batches; quality.py, small_tables.py
 MAX_LATENT_SHARE = 0.25  # most latent examples of a class of few heavy rows; small_sets.py
 START_SHIFT = 1e-4  # of the way to the mean, by which latent examples start off rows; quality.py
@@ -84,7 +86,7 @@ USUAL_ROWS = 10  # rows per latent example from which on points make longer step
 FIRST_DECAY, SECOND_DECAY = 0.9, 0.999  # Adam's; choices.py
 MIN_GRADIENT_SHARE = 1e-3  # of the usual: points with smaller gradients move less; fuzz.py
 CERTAIN_LIKELIHOOD = 0.99  # of a label: rows this certain take no part in a pass; refinement.py
-NEAR = 32  # latent examples near a row; the weight of others is negligible; refinement.py
+NEAR = 32  # latent examples of a set near a row; the weight of others is negligible; refinement.py
 LISTED = 128  # latent examples near a latent example, searched for its rows; kernels.py
 MAX_COMPARED = 8_192  # latent examples that are compared all with all to list near ones; kernels.py
 LISTING_AXES = 96  # principal axes that the lists are made from; kernels.py
@@ -101,7 +103,7 @@ JUDGED_ROWS = 2_048  # rows of the sample that states are judged on; quality.py
 # Votes.
 ALL_VOTE = 1_024  # references in a kernel vote that was learned with all of them; tables.py
 LEAST_SHARE = 2.0**-23  # of a vote, for all references that are too far to count; tables.py
-KERNEL_NEIGHBORS = 20  # references in a kernel vote; the weight of others is negligible; quality.py
+KERNEL_NEIGHBORS = 40  # references in a kernel vote; the weight of others is negligible; quality.py
 TEMPERATURE_RANK = 4  # T is a multiple of the distance² to the nearest one of this rank; quality.py
 TEMPERATURE_SHARE = 0.14  # the multiple if no rows are held out; quality.py
 TEMPERATURE_SAMPLE = 512  # references whose spacing is measured; latency.py

@@ -234,7 +234,7 @@ class DaskPopulation:
 def _piece_of(batch: Batch, indices: Ints) -> tuple[Ints, Batch]:
     """The points that these rows of a batch need, and the batch of the rows with only these."""
     which, near = np.unique(batch.near[indices], return_inverse=True)
-    near, points = near.reshape(len(indices), -1), batch.points[which]
+    near, points = near.reshape(batch.near[indices].shape), batch.points[which]
     piece = replace(batch.part(indices), components=batch.components[:0], points=points, near=near)
     return which, piece
 

@@ -126,6 +126,7 @@ def _attributes(
         "latent_examples_": latents,
         "latent_labels_": classes[of_latents],
         "latent_counts_": counts.astype(np.float64),
+        "n_sets_": 1,
         "margins_": (1 + spreads) * into.unit,
         "known_scores_": np.sort(known.scores(usual)),
         "reference_": "latent",

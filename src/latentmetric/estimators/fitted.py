@@ -37,7 +37,7 @@ def check_latents(estimator: Any) -> None:
 
 
 def scores_of_labels(estimator: Any, rows: Floats, codes: Ints, training: bool) -> Floats:
-    """The score of each checked row's label; ``training`` leaves it out of its latent example.
+    """The score of each checked row's label; ``training`` leaves it out of its latent examples.
 
     Time O(n·m·r) for n rows, m latent examples and a metric of rank r.
     """
@@ -45,14 +45,14 @@ def scores_of_labels(estimator: Any, rows: Floats, codes: Ints, training: bool) 
     model = estimator.model_
     if estimator.reference_ != "latent":
         model = model.with_references(estimator.latent_examples_, of_latents)
-    scores = np.empty(len(rows))
+    scores, n_sets = np.empty(len(rows)), estimator.n_sets_
     n_threads = thread_count(validated_copy(estimator, ("n_jobs",)).n_jobs)
 
     def score(block: slice) -> None:
         scores[block] = label_likelihoods(
             model.points(rows[block]), codes[block], model.references, of_latents,
-            estimator.latent_counts_, model.temperature, training,
-            model.log_scales, model.log_weights,
+            n_sets * estimator.latent_counts_, model.temperature, training,
+            model.log_scales, model.log_weights, n_sets,
         )  # fmt: skip
 
     with single_threaded_blas():

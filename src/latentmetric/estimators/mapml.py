@@ -105,6 +105,8 @@ class MaPML(OnlineLatents):
         the paper). A dict gives the number for each class. A class has at least one and at most as
         many as it has rows. With weights, a share refers to weight: a class whose rows weigh twice
         as much has twice as many. "auto": few rows choose among 1, 3, 0.1 and 0.3; many take 0.15.
+        From 64 rows for each feature or 30,000 rows on, the refinement learns them as two sets that
+        vote together; of fewer than 30,000 rows, these are 0.3.
     n_neighbors : int, default=3
         The number of nearest references that vote, unless ``weights="kernel"``.
     reference : {"latent", "original"}, default="latent"
@@ -112,7 +114,7 @@ class MaPML(OnlineLatents):
         effect in ``fit``; ``set_references`` changes what votes afterwards.
     weights : {"uniform", "distance", "kernel"}, default="kernel"
         "uniform": one vote per neighbour, with ties going to the class of the nearest. "distance":
-        votes weighted by inverse distance. "kernel": votes of the nearest 20 references, or after a
+        votes weighted by inverse distance. "kernel": votes of the nearest 40 references, or after a
         refinement of few rows of all up to 1,024, weighted by exp(−D²/T). T comes from the
         refinement; without refinement, from the spacing of the references; with
         ``early_stopping``, from the held-out rows.
@@ -209,9 +211,13 @@ class MaPML(OnlineLatents):
         The class of each latent example.
     latent_counts_ : ndarray of shape (n_latents,)
         The number of rows of its class nearest to each latent example, as counted before the last
-        pass of the refinement moved it; with ``sample_weight``, their weight.
+        pass of the refinement moved it; with ``sample_weight``, their weight. In two sets, half of
+        that: each row has a nearest one in both.
     n_latents_ : int, float or dict
         What ``n_latents`` is, or was chosen to be.
+    n_sets_ : int
+        The number of sets that the latent examples were learned in. In each class, those of one set
+        follow those of the other.
     components_ : ndarray of shape (rank, n_features)
         The factor of the metric: ``M = components_.T @ components_``. With fewer rows than
         features, it covers the span of the rows; see "Few rows with many features" in the
@@ -415,7 +421,7 @@ class MaPML(OnlineLatents):
         settings, chosen = settings_of(self, data.dense), data.chosen
         plan = Plan(
             n_passes(self, data), self.latent_reg, settings.exponent, settings.n_threads,
-            data.dense, chosen.ridge, chosen.bandwidth,
+            data.dense, chosen.ridge, chosen.bandwidth, data.n_sets,
         )  # fmt: skip
         first = first_round(self, data, settings)
         return learning(data.training, settings, n_rounds(self, data), plan, first)
@@ -448,7 +454,7 @@ class MaPML(OnlineLatents):
         attributes = super()._attributes(data, state, history, final=final)
         latents, codes, order = data.ordered(state.latents, state.class_starts)
         margins = (1 + state.spreads)[np.argsort(data.training.codes)]
-        counts = state.counts[order]
+        counts = state.counts[order] / state.n_sets
         if data.weights is not None:
             counts = counts * data.weights.units[codes]
         attributes |= {
@@ -458,6 +464,7 @@ class MaPML(OnlineLatents):
             "margins_": margins * data.coordinates.unit,
             "reference_": self.reference,
             "n_latents_": data.chosen.n_latents,
+            "n_sets_": state.n_sets,
         }
         model, scores = with_known_scores(self, data, state, attributes["model_"])
         if scores is not None:

@@ -57,6 +57,7 @@ class OnlineLatents(ReferenceClassifier[State]):
     latent_examples_: Floats
     latent_labels_: Labels
     latent_counts_: Floats
+    n_sets_: int
     margins_: Floats
     known_scores_: Floats
     reference_: str
@@ -189,7 +190,7 @@ class OnlineLatents(ReferenceClassifier[State]):
         """How likely the given label of each row is: low scores are doubtful labels.
 
         The score is the share of the vote for the label's class, with the row left out of the
-        nearest latent example of that class.
+        nearest latent example of that class, in each set if there are several.
 
         Parameters
         ----------

@@ -60,6 +60,8 @@ from latentmetric.core.tuning import (
     MAP_RANK,
     MAP_SHARE,
     MORE_PASSES,
+    MORE_SETS,
+    MORE_SHARE,
     MOST_STEPS,
     REFINEMENT_SHARE,
     ROWS_PER_FEATURE,
@@ -112,7 +114,7 @@ def first_round(model: Any, data: TrainingData, settings: Settings) -> First:
         first = _first_from_last_fit(model, data, settings)
         chosen = {"ridge": data.chosen.ridge, "bandwidth": data.chosen.bandwidth}
         return partial(_recorded, first, chosen) if data.dense else first
-    counts, init = latent_counts(data.chosen.n_latents, data), model.init
+    counts, init = latent_counts(data), model.init
     if init == "auto":
         init = "spaced" if data.dense else "random"
     if data.start is None:
@@ -141,7 +143,8 @@ def choose_fit(model: Any, data: TrainingData, generator: np.random.Generator) -
     if is_warm(model):
         before = model.history_[0]
         dense = dense and (n_rows <= DENSE_ROWS or "ridge" in before)
-        return _in_last_span(model, replace(data, dense=dense, chosen=Candidate(
+        n_sets = 1 if dense or model.refine == 0 else model.n_sets_
+        return _in_last_span(model, replace(data, dense=dense, n_sets=n_sets, chosen=Candidate(
             chosen.start, model.n_latents_ if model.n_latents == "auto" else chosen.n_latents,
             before.get("ridge", 1.0) if model.ridge == "auto" else chosen.ridge,
             before.get("bandwidth", "shared") if model.bandwidth == "auto" else chosen.bandwidth,
@@ -151,15 +154,16 @@ def choose_fit(model: Any, data: TrainingData, generator: np.random.Generator) -
     if dense:
         at_once, record = _choose_capacity(model, rows, chosen, generator)
         if at_once is None:
-            return replace(data, chosen=chosen)
+            return in_sets(model, replace(data, chosen=chosen))
         chosen = at_once
     elif wide:
-        counts, settings = latent_counts(chosen.n_latents, data), settings_of(model)
+        data = replace(data, chosen=chosen)
+        counts, settings = latent_counts(data), settings_of(model)
         init = "random" if model.init == "auto" else model.init
         name, record = choose_start(rows, model.start, counts, init, settings, generator)
         chosen = replace(chosen, start=name)
     else:
-        return replace(data, chosen=chosen)
+        return in_sets(model, replace(data, chosen=chosen))
     numbers = np.arange(n_rows)
     sample, positions = rows.sample(numbers), positions_of(rows, numbers)
     data = replace(data, chosen=chosen, dense=dense)
@@ -193,13 +197,19 @@ def usual_passes(model: Any) -> int:
 
 def n_passes(model: Any, data: TrainingData) -> int:
     """The passes of the refinement."""
-    rows = data.training
-    n_rows = int(rows.sizes.sum())
-    many = n_rows > BATCH * MOST_STEPS  # each pass then visits other ones
-    if model.refine != "auto" or data.dense or many:
+    if model.refine != "auto" or data.dense or not has_many_rows(data):
         return usual_passes(model)
-    enough = min(MANY_ROWS, ROWS_PER_FEATURE * rows.n_features)
-    return MORE_PASSES if n_rows >= enough else USUAL_PASSES
+    return MORE_PASSES
+
+
+def has_many_rows(data: TrainingData) -> bool:
+    """Whether rows are so many that the metric cannot suit them one by one.
+
+    Not if they are so many that each pass visits other ones.
+    """
+    n_rows = int(data.training.sizes.sum())
+    enough = min(MANY_ROWS, ROWS_PER_FEATURE * data.training.n_features)
+    return enough <= n_rows <= BATCH * MOST_STEPS
 
 
 def n_rounds(model: Any, data: TrainingData) -> int:
@@ -268,11 +278,23 @@ def _choose_capacity(
     return chosen, record | {"seconds": {"choice": perf_counter() - since}}
 
 
-def latent_counts(requested: Any, data: TrainingData) -> Ints:
-    """The number of latent examples of the class at each position."""
-    sizes = data.training.sizes
+def in_sets(model: Any, data: TrainingData) -> TrainingData:
+    """The data with latent examples in sets, if their number is not given and rows suffice.
+
+    Those of very many rows are as many together as one set would have.
+    """
+    if model.n_latents != "auto" or model.refine == 0 or not has_many_rows(data):
+        return data
+    share = MORE_SHARE if data.training.sizes.sum() < MANY_ROWS else USUAL_SHARE
+    return replace(data, n_sets=MORE_SETS, chosen=replace(data.chosen, n_latents=share))
+
+
+def latent_counts(data: TrainingData) -> Ints:
+    """The number of latent examples of the class at each position, in each set."""
+    sizes, requested = data.training.sizes, data.chosen.n_latents
     shares: Floats | None = None
     if isinstance(requested, float):
+        requested = requested / data.n_sets
         shares = shared_by_weight(requested, sizes, weights_by_class(data.training))
     labels = data.classes[data.training.codes].tolist()
     clipped: Ints = np.clip(requested_counts(requested, labels, shares), 1, sizes)
@@ -346,7 +368,10 @@ def _in_last_span(model: Any, data: TrainingData) -> TrainingData:
 
 
 def _first_from_last_fit(model: Any, data: TrainingData, settings: Settings) -> First:
-    """Round 0 from the metric and the latent examples of the last fit."""
+    """Round 0 from the metric and the latent examples of the last fit.
+
+    If they are in sets, from those of the first set; the refinement draws the others anew.
+    """
     rows = data.training
     latents = _last_latents(model, data)
     if data.span is None:
@@ -358,9 +383,10 @@ def _first_from_last_fit(model: Any, data: TrainingData, settings: Settings) -> 
         components = np.concatenate((known, more)).astype(rows.dtype)
         latents = data.span.transform(latents)
     of_class = [latents[model.latent_labels_ == data.classes[code]] for code in rows.codes]
-    nothing = np.zeros(len(latents))
-    given = LatentsUpdate(np.concatenate(of_class), np.zeros(len(rows)), nothing, passes=0)
+    of_class = [own[: -(-len(own) // data.n_sets)] for own in of_class]
     class_starts = np.cumsum([0, *map(len, of_class)])
+    nothing = np.zeros(class_starts[-1])
+    given = LatentsUpdate(np.concatenate(of_class), np.zeros(len(rows)), nothing, passes=0)
     start = Start.euclidean(rows.n_features, rows.dtype)
     return partial(state_from, rows, components, given, class_starts, settings, start)
 

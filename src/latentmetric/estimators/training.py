@@ -47,6 +47,8 @@ class TrainingData:
     """Whether the rows are so few that the refinement takes all of them at once."""
     chosen: Candidate = field(default_factory=Candidate)
     """What is given or chosen of start, latent examples, ridge and bandwidth."""
+    n_sets: int = 1
+    """Sets that the latent examples are learned in, if the refinement takes rows in batches."""
     named: LabelledRows | None = None
     """The labelled rows with their ids, if the model keeps some of these."""
     unlabelled: Floats | None = None

@@ -48,7 +48,7 @@ def to_sklearn(model: Any) -> Pipeline:
     With "kernel", where all references vote, their votes are a ``LogisticRegression`` over the
     references, whose scores of a row are b − e^t D²/T; sums over classes and a second
     ``LogisticRegression`` follow. Probabilities are the same within rounding, and ties go to the
-    first class. Memory O(n·m) for n rows and m references. Beyond 1,024 references, the nearest 20
+    first class. Memory O(n·m) for n rows and m references. Beyond 1,024 references, the nearest 40
     vote, in a ``KNeighborsClassifier`` with weights from a softmax: what the model then sets aside
     for the others, at most the weight of the last voter, is missing in the probabilities, so some
     are 0. If so many references have bandwidths of their own, all of them vote here, in the model

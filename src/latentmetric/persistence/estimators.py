@@ -32,7 +32,7 @@ from latentmetric.persistence.model_file import (
     unpack,
 )
 from latentmetric.registry import ESTIMATORS, estimator_class
-from latentmetric.validation.parameters import count_or_share, validated_copy
+from latentmetric.validation.parameters import Integer, count_or_share, validated_copy
 
 ARRAYS: dict[str, tuple[Any, tuple[str, ...]]] = {
     "centre": (np.float64, ("features",)),
@@ -61,6 +61,7 @@ MAX_MARGIN = 1e280
 COUNTS = ("n_features_in_", "n_iter_", "best_iter_")
 OTHERS = (
     "classes_", "history_", "feature_names_in_", "columns_in_", "reference_", "n_latents_",
+    "n_sets_",
 )  # fmt: skip
 """Attributes that are no arrays of numbers."""
 
@@ -152,12 +153,14 @@ def restore_estimator(stored: dict[str, Any], contents: Contents) -> Any:
     estimator = kind(**parameters)
     if name == "MaPML":  # earlier versions did not choose
         attributes.setdefault("n_latents_", estimator.n_latents)
+        attributes.setdefault("n_sets_", 1)
     model = replace(_restore_model(attributes, voting), row_ids=_restore_ids(voting, contents))
     vars(estimator).update(attributes, model_=model)
     try:
         validated_copy(estimator)
         if name == "MaPML":
             count_or_share("n_latents_", attributes["n_latents_"])
+            Integer(1, len(attributes["latent_labels_"])).check("n_sets_", attributes["n_sets_"])
         estimator._check_against(classes, fitting=False)
         estimator._voting()
     except (OverflowError, TypeError, ValueError) as error:

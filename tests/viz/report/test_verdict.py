@@ -212,4 +212,4 @@ def test_a_few_tested_rows_that_were_trained_on_are_counted_and_do_not_stop_the_
     one = write_report(model, X[159:], Y[159:], tmp_path / "one.html", quick=True, **ROWS)
     assert "1 of the 81 tested rows is also among the training rows" in verdict_of(one).text
     assert "p" in [head.text for head in verdict.one("thead").all("th")]
-    assert "the 20 nearest rows vote, with more weight for nearer ones." in verdict.text
+    assert "the 40 nearest rows vote, with more weight for nearer ones." in verdict.text
