@@ -1,7 +1,7 @@
 """MaPML's attributes and predictions against plain computations."""
 
 import logging
-from copy import copy
+from copy import copy, deepcopy
 
 import numpy as np
 import pytest
@@ -142,6 +142,9 @@ def test_a_warm_start_draws_the_second_set_anew(in_batches, short_passes):
         assert model.score(X, y) > score - 0.05
         assert n_latents <= len(model.latent_examples_) <= n_latents + 3  # as many in each set
     n_latents = len(model.latent_examples_)
+    few = np.flatnonzero(np.arange(len(y)) % 30 == 0)  # fewer rows than latent examples
+    again = deepcopy(model).fit(X[few], y[few])
+    assert again.n_sets_ == 1
     assert len(model.set_params(refine=0).fit(X, y).latent_examples_) == n_latents
 
 

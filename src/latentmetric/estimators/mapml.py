@@ -191,8 +191,9 @@ class MaPML(OnlineLatents):
         Share of every class's rows held out for ``early_stopping``.
     warm_start : bool, default=False
         Start from the metric and the latent examples of the last fit, and ignore ``start`` and
-        ``n_latents``. With ``early_stopping``, set ``random_state``: the same rows are then held
-        out as in the last fit, which would otherwise have learned from some of them.
+        ``n_latents``. Of two sets, the second is drawn anew. With ``early_stopping``, set
+        ``random_state``: the same rows are then held out as in the last fit, which would otherwise
+        have learned from some of them.
     n_jobs : int, default=None
         The number of threads. None means as many as BLAS uses, -1 all processors.
     random_state : int, RandomState instance or None, default=None
@@ -217,7 +218,7 @@ class MaPML(OnlineLatents):
         What ``n_latents`` is, or was chosen to be.
     n_sets_ : int
         The number of sets that the latent examples were learned in. In each class, those of one set
-        follow those of the other.
+        follow those of the other, until ``partial_fit`` adds some or drops those without rows.
     components_ : ndarray of shape (rank, n_features)
         The factor of the metric: ``M = components_.T @ components_``. With fewer rows than
         features, it covers the span of the rows; see "Few rows with many features" in the

@@ -143,7 +143,7 @@ def choose_fit(model: Any, data: TrainingData, generator: np.random.Generator) -
     if is_warm(model):
         before = model.history_[0]
         dense = dense and (n_rows <= DENSE_ROWS or "ridge" in before)
-        n_sets = 1 if dense or model.refine == 0 else model.n_sets_
+        n_sets = 1 if dense else _last_sets(model, data)
         return _in_last_span(model, replace(data, dense=dense, n_sets=n_sets, chosen=Candidate(
             chosen.start, model.n_latents_ if model.n_latents == "auto" else chosen.n_latents,
             before.get("ridge", 1.0) if model.ridge == "auto" else chosen.ridge,
@@ -323,6 +323,15 @@ def requested_counts(requested: Any, labels: list[Any], shares: Any) -> Ints:
 def is_warm(model: Any) -> bool:
     """Whether a fit begins from the last one."""
     return bool(model.warm_start) and hasattr(model, "components_")
+
+
+def _last_sets(model: Any, data: TrainingData) -> int:
+    """In how many sets a refinement goes on; in one, if other sets would have more than the rows."""
+    codes = np.searchsorted(data.classes, model.latent_labels_)
+    of_classes = np.bincount(codes, minlength=len(data.classes))[data.training.codes]
+    n_sets = int(model.n_sets_)
+    enough = (of_classes <= n_sets * data.training.sizes).all()
+    return n_sets if enough and model.refine != 0 else 1
 
 
 def _last_metric(model: Any, data: TrainingData) -> tuple[Floats, Outside | None]:
