@@ -326,7 +326,7 @@ def is_warm(model: Any) -> bool:
 
 
 def _last_sets(model: Any, data: TrainingData) -> int:
-    """In how many sets a refinement goes on; in one, if other sets would have more than the rows."""
+    """In how many sets a refinement goes on: in one if the rows are fewer than those of a set."""
     codes = np.searchsorted(data.classes, model.latent_labels_)
     of_classes = np.bincount(codes, minlength=len(data.classes))[data.training.codes]
     n_sets = int(model.n_sets_)
