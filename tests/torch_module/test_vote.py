@@ -51,8 +51,8 @@ def test_the_loss_and_its_gradients_are_those_of_the_refinement(rng, exponent):
     every = np.tile(np.arange(6), (9, 1))
     points, components = loss.latents.detach().numpy(), layer.weight.detach().numpy()
     same = labels[:, None] == OF_LATENTS
-    ones = np.ones(every.shape)
-    expected = gradient(rows, Batch(components, points, every, same, ones, 2.0, exponent))
+    in_one_set = (part[:, None] for part in (every, same, np.ones(every.shape)))
+    expected = gradient(rows, Batch(components, points, *in_one_set, 2.0, exponent))
     np.testing.assert_allclose(layer.weight.grad.numpy(), expected.components)
     np.testing.assert_allclose(loss.latents.grad.numpy(), expected.points)
 
