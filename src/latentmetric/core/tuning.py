@@ -103,7 +103,7 @@ JUDGED_ROWS = 2_048  # rows of the sample that states are judged on; quality.py
 # Votes.
 ALL_VOTE = 1_024  # references in a kernel vote that was learned with all of them; tables.py
 LEAST_SHARE = 2.0**-23  # of a vote, for all references that are too far to count; tables.py
-KERNEL_NEIGHBORS = 40  # references in a kernel vote; the weight of others is negligible; quality.py
+KERNEL_NEIGHBORS = 40  # references in a kernel vote; fewer raise the log-loss; quality.py
 TEMPERATURE_RANK = 4  # T is a multiple of the distance² to the nearest one of this rank; quality.py
 TEMPERATURE_SHARE = 0.14  # the multiple if no rows are held out; quality.py
 TEMPERATURE_SAMPLE = 512  # references whose spacing is measured; latency.py
